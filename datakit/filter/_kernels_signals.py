@@ -22,7 +22,7 @@ _OF_WORDS = (
     "unsegmented_words",  # words that are one character of a script written without spaces
     "kana_han_words",  # of those, characters of Han, Hiragana and Katakana
     "spaced_chars",  # code points in words with spaces around them, combining marks not counted
-    "spaced_marks",  # their combining marks
+    "spaced_marks",  # their combining marks, and one for each syllable of Hangul, which stands for two letters or more
     "symbol_words",  # words without any letter, mark or digit
     "symbol_chars",  # their code points
     "alpha_words",  # words with a letter
@@ -68,6 +68,7 @@ KANA_HAN_EXTRA = 2
 # n-grams of single characters repeat in any text.
 KANA_HAN_STEP, OTHER_STEP = 2, 4
 FIRST_KANA_HAN = 0x2E80  # the other scripts without spaces come before
+FIRST_HANGUL, LAST_HANGUL = 0xAC00, 0xD7A3  # syllables
 
 _ONE, _ALL, _CASE = np.uint64(1), np.uint64(2**64 - 1), np.uint64(0x2020202020202020)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -95,7 +96,13 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
     found, place, chars, dots = 0, 0, 0, 0
     hashes, ellipses, alone, kana_han, alpha, foreign = 0, 0, 0, 0, 0, 0
     word_chars, mark_chars, symbols, symbol_chars, stop_words = 0, 0, 0, 0, 0
-    marks, flags, rest, begin = 0, 0, 0, low  # rest: bytes of the token that are not the first of their character
+    hangul, marks, flags, rest, begin = (
+        0,
+        0,
+        0,
+        0,
+        low,
+    )  # rest: bytes of the token that are not the first of their character
     letter, digit = np.uint64(0), np.uint64(0)
     punctuated = False
     broken = False  # the token has a word of one character already
@@ -179,12 +186,13 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
             punctuated = True
             rest += width - 1
             marks += (kind & MARK) != 0
+            hangul += FIRST_HANGUL <= code <= LAST_HANGUL
             flags |= kind
             if kind & LETTER:
                 flags |= FOREIGN_LETTER
         at += width
     signals[CHARS], signals[WORDS], signals[UNSEGMENTED_WORDS], signals[KANA_HAN_WORDS] = chars, found, alone, kana_han
-    signals[SPACED_CHARS], signals[SPACED_MARKS] = word_chars - mark_chars, mark_chars
+    signals[SPACED_CHARS], signals[SPACED_MARKS] = word_chars - mark_chars, mark_chars + hangul
     signals[SYMBOL_WORDS], signals[SYMBOL_CHARS] = symbols, symbol_chars
     signals[ALPHA_WORDS], signals[FOREIGN_WORDS], signals[HASHES], signals[ELLIPSES] = alpha, foreign, hashes, ellipses
     while stop_words:  # a bit for each

@@ -131,7 +131,7 @@ class GopherQuality(RuleSet):
         yield Measure("min_words", words)
         yield Measure("max_words", words)
         by_spaces = s.ratio("unsegmented_words", "words") <= _MAX_UNSEGMENTED_WORD_RATIO
-        # Hindi has 2.7 letters a word beside its marks, Malayalam 12.5 characters with them: both lie within the limits
+        # Beside its marks a word of Hindi has 2.7 characters, with them one of Malayalam 12.5; one of Korean has 3.0
         yield Measure("min_mean_word_chars", ratio(chars + s["spaced_marks"], spaced), by_spaces)
         yield Measure("max_mean_word_chars", ratio(chars, spaced), by_spaces)
         yield from RuleSet.measures(self, rows)

@@ -117,7 +117,7 @@ def reference(text: str) -> dict[str, int]:
         "unsegmented_words": len(characters_alone),
         "kana_han_words": len(kana_han),
         "spaced_chars": sum(kind(c) != "M" for w in spaced for c in w),
-        "spaced_marks": sum(kind(c) == "M" for w in spaced for c in w),
+        "spaced_marks": sum(kind(c) == "M" or "가" <= c <= "힣" for w in spaced for c in w),
         "symbol_words": len(symbols),
         "symbol_chars": sum(map(len, symbols)),
         "alpha_words": sum(map(bool, letters)),
