@@ -203,6 +203,7 @@ def prompt_rows(path: Path) -> list[tuple[str, dict[str, Any], Any]]:
             continue
         try:
             row = json.loads(line)
+            json.dumps(row, ensure_ascii=False).encode()  # half of a surrogate pair is no character
         except ValueError as e:
             raise InputError(f"{path}:{number}: it is not JSON: {e}") from None
         said = row.get("messages", row.get("prompt")) if isinstance(row, dict) else None

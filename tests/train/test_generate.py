@@ -3,11 +3,13 @@
 import json
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
 
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
+from datakit.pack.chat import ChatTokenizer, RenderError
 from tests.files import says, user, write_rows
 from tests.train.generation import generate
 from train.generate import GenerateConfig, Generator, load, main, prompt_rows
@@ -38,7 +40,7 @@ def test_a_stop_string_ends_the_answer(short_run, capsys):
     assert capsys.readouterr().out[:-1] == whole[:at]
 
 
-def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(short_run, tmp_path, capsys):
+def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(short_run, tmp_path, capsys, monkeypatch):
     rows = [{"prompt": "hello", "id": 7}, {"messages": [user("the mat sat on")]}]
     rows += [{"prompt": "on the mat " * i} for i in range(1, 4)]
     source, target = tmp_path / "in.jsonl", tmp_path / "deep" / "out.jsonl"
@@ -59,13 +61,18 @@ def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(short_run,
         source.write_text(f'{{"messages": {said}}}\n')
         with pytest.raises(InputError, match=r"in\.jsonl:1: expected an object with .* `messages`, a list of objects"):
             main([*options, "--input", str(source)])
-    source.write_bytes(b'{"prompt": "caf\xe9"}\n')
-    with pytest.raises(InputError, match=r"in\.jsonl:1: it is not JSON: 'utf-8' codec"):
-        main([*options, "--input", str(source)])
+    for line in (b'{"prompt": "caf\xe9"}\n', b'{"prompt": "\\ud800"}\n'):
+        source.write_bytes(line)
+        with pytest.raises(InputError, match=r"in\.jsonl:1: it is not JSON: 'utf-8' codec"):
+            main([*options, "--input", str(source)])
     source.write_text('\ufeff{"prompt": "a\u2028b"}\n{"prompt": "c"}\n', encoding="utf-8")
     assert [said for _, _, said in prompt_rows(source)] == ["a\u2028b", "c"]
     source.write_text("\n")
     with pytest.raises(InputError, match="has no prompts"):
+        main([*options, "--input", str(source)])
+    monkeypatch.setattr(ChatTokenizer, "encode_prompt", Mock(side_effect=RenderError("roles must alternate")))
+    source.write_text('{"prompt": "c"}\n')
+    with pytest.raises(UsageError, match=r"in\.jsonl:1: the chat template refuses this conversation: .*roles must"):
         main([*options, "--input", str(source)])
 
 

@@ -145,8 +145,10 @@ def test_pretraining_counts_every_token_and_is_sft_on_plain_text(pack, random_ro
     rows = random_rows(8, 64)
     labelled, plain = (pack(rows, seq_len=64, labelled=given) for given in (True, False))
     for train, manifest, name in ((pretrain.main, labelled, "a"), (pretrain.main, plain, "b"), (main, plain, "c")):
-        assert train(argv(manifest, tmp_path / name, steps=6)) == 0
+        looking = "--eval-every", "6", "--eval-manifest", str(manifest)
+        assert train(argv(manifest, tmp_path / name, *looking, steps=6)) == 0
     every = sum(len(ids) - 1 for row in rows for ids, _ in row)
     assert sum(r["label_tokens"] for r in records(tmp_path / "a") if r["epoch"] == 1) == every
+    assert [records(tmp_path / name, "eval")[0]["label_tokens"] for name in "abc"] == [every] * 3
     assert losses(tmp_path / "a")[-1] < losses(tmp_path / "a")[0]
     assert losses(tmp_path / "b") == losses(tmp_path / "c")

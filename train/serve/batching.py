@@ -25,7 +25,7 @@ from torch import Tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, UsageError
-from datakit.pack.chat import ChatTokenizer
+from datakit.pack.chat import ChatTokenizer, RenderError
 from train.attention import Attend, Scores, attend_by_mask, sees
 from train.config import LOG
 from train.model import CausalLM
@@ -399,14 +399,18 @@ def prompt_ids(
     `system` is a message before the conversation, if that has none; `tools` are those that the template declares.
 
     Raises:
-        UsageError: an empty prompt, no room for an answer in `context`, or messages for a plain-text model.
+        UsageError: an empty prompt, no room for an answer in `context`, messages for a plain-text model, or turns that
+            the template refuses.
     """
     if plain and not isinstance(said, str):
         raise UsageError(f"{where}: messages need a chat template, and this is a plain-text model")
     turns = [{"role": "user", "content": said}] if isinstance(said, str) else said
     if system and not (turns and turns[0].get("role") == "system"):
         turns = [{"role": "system", "content": system}, *turns]
-    ids = tokenizer.encode_document(str(said)) if plain else tokenizer.encode_prompt(turns, tools)
+    try:
+        ids = tokenizer.encode_document(str(said)) if plain else tokenizer.encode_prompt(turns, tools)
+    except RenderError as e:
+        raise UsageError(f"{where}: the chat template refuses this conversation: {e}") from None
     if not 0 < len(ids) < context:
         raise UsageError(f"{where} has {len(ids)} tokens; 1 to {context - 1} leave room for an answer")
     return ids
