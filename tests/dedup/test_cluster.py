@@ -60,6 +60,8 @@ thresholds = st.sampled_from([Fraction(1, 5), Fraction(1, 2), Fraction(3, 4), Fr
 
 @given(some_rows, thresholds, st.sampled_from([0, 1, 3, 64]), st.integers(1, 3))
 @example([(frozenset({1}), (0, 0)), (frozenset({1, 2}), (0, 1)), (frozenset({1}), (1, 0))], Fraction(1, 2), 0, 1)
+@example([(frozenset({n}), (0, 0)) for n in range(6)] * 2, Fraction(1), 6, 1)  # a bucket that is almost large
+@example([(frozenset({n}), (0, 0)) for n in range(6)] * 2, Fraction(1), 5, 1)
 @settings(max_examples=200)
 def test_star_follows_its_definition_walked_or_indexed(rows, least, index_threshold, keep):
     survivor, similarity, _ = find(rows, least, index_threshold, keep)

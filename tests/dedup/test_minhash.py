@@ -78,13 +78,14 @@ def test_signatures_are_datasketchs_in_any_language(texts, seed):
     check_signatures(texts, num_perm=16, seed=seed)
 
 
-def test_bands_are_equal_exactly_where_their_values_are():
-    values = np.arange(48, dtype=np.uint32).reshape(2, 24)
-    values[1, 8:16] = values[0, 8:16]
-    values[1, :8] = values[0, :8][::-1]
-    bands = np.empty((2, 3), np.uint64)
+def test_bands_are_equal_exactly_where_all_their_values_are():
+    values = np.tile(np.arange(24, dtype=np.uint32), (26, 1))
+    values[range(1, 25), range(24)] += 100
+    values[25] = values[25].reshape(3, 8)[:, ::-1].ravel()
+    bands = np.empty((26, 3), np.uint64)
     minhash._write_band_hashes(values, 8, bands)
-    assert (bands[0] == bands[1]).tolist() == [False, True, False]
+    differ = [[False] * 3, *([n // 8 == band for band in range(3)] for n in range(24)), [True] * 3]
+    assert (bands != bands[0]).tolist() == differ
 
 
 @given(small_bands)

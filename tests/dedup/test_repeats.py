@@ -57,7 +57,7 @@ def expected_units(text: str, unit: Unit) -> list[str]:
 
 @pytest.mark.parametrize("unit", UNITS)
 @given(text=st.text(alphabet=ANY))
-@example("One.\r\n\r\nTwo.\rThree\n \t\nFour\u2029five.")
+@example("One.\r\n\r\nTwo.\rThree\r\nthree.\n\rFour\n \t\nFive\u2029five.")
 @example("他说：“好。”然后走了！“真的吗？”她问。Yes. 3.5 is (a number.) And…this")
 @example("यह एक वाक्य है। दूसरा। هذا سؤال؟ نعم.")
 def test_units_are_those_of_plain_python(unit, text):
