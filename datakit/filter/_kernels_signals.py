@@ -96,13 +96,8 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
     found, place, chars, dots = 0, 0, 0, 0
     hashes, ellipses, alone, kana_han, alpha, foreign = 0, 0, 0, 0, 0, 0
     word_chars, mark_chars, symbols, symbol_chars, stop_words = 0, 0, 0, 0, 0
-    hangul, marks, flags, rest, begin = (
-        0,
-        0,
-        0,
-        0,
-        low,
-    )  # rest: bytes of the token that are not the first of their character
+    # rest: bytes of the token that are not the first of their character
+    hangul, marks, flags, rest, begin = 0, 0, 0, 0, low
     letter, digit = np.uint64(0), np.uint64(0)
     punctuated = False
     broken = False  # the token has a word of one character already
