@@ -269,30 +269,23 @@ def test_a_hub_that_cannot_be_reached_is_no_error_of_ours(datakit, monkeypatch, 
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (["run"], 2, "no dataset named"),
-        (["nope"], 2, "No such command"),
-        (["dedup", "--nope"], 2, "No such option"),
+        (["run"], 2, "no dataset named"), (["nope"], 2, "No such command"), (["dedup", "--nope"], 2, "No such option"),
         (["dedup", "missing.jsonl"], 1, "missing.jsonl"),
         (["dedup", "in.jsonl", "--threshold", "high"], 2, "expected float, found 'high'"),
         (["dedup", "in.jsonl", "--set", "threshold"], 2, "expected key=value"),
         (["ingest", "in.jsonl", "--output", "full"], 2, "holds 'other'"),
         (["ingest", "in.jsonl", "--output", "in.jsonl"], 2, "is a file"),
         (["ingest", "in.jsonl", "--kind", "sft"], 1, "in.jsonl"),
-        (["ingest", "bad.jsonl", "--strict"], 3, "bad.jsonl, line 2"),
-        (["ingest", "empty"], 1, "empty"),
-        (["pack", "in.jsonl"], 2, "tokenizer"),
-        (["run", "--dataset", "broken"], 2, "is not TOML"),
-        (["verify", "in.jsonl"], 1, "in.jsonl"),
-        (["show", "nowhere.json"], 1, "nowhere.json"),
+        (["ingest", "bad.jsonl", "--strict"], 3, "bad.jsonl, line 2"), (["ingest", "empty"], 1, "empty"),
+        (["pack", "in.jsonl"], 2, "tokenizer"), (["run", "--dataset", "broken"], 2, "is not TOML"),
+        (["verify", "in.jsonl"], 1, "in.jsonl"), (["show", "nowhere.json"], 1, "nowhere.json"),
         (["explain", "x", "--dataset", "none"], 2, "none"),
         (["ingest", "in.jsonl", "--kind", "none"], 2, "is not one of"),
-        (["ingest", "in.jsonl", "--limit", "-3"], 2, "limit is -3"),
-        (["export", "in.jsonl"], 2, "--output"),
+        (["ingest", "in.jsonl", "--limit", "-3"], 2, "limit is -3"), (["export", "in.jsonl"], 2, "--output"),
         (["dedup", "ids.jsonl", "--output", "o"], 2, "hold token ids and no text"),
-        (["run", "--dataset", "a"], 2, "recipe.toml"),
-        (["run", "--dataset", "b"], 2, "recipe.toml"),
+        (["run", "--dataset", "a"], 2, "recipe.toml"), (["run", "--dataset", "b"], 2, "recipe.toml"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_one_clear_paragraph(datakit, project, args, code, words):
     """Code 2: the command or the recipe is wrong. Code 1: what it names is missing, damaged or something else."""
     (project / "in.jsonl").write_text('{"text": "a"}\n')

@@ -13,16 +13,12 @@ def shown(one: str, other: str, **most: int) -> list[str]:
 @pytest.mark.parametrize(
     ("one", "other", "lines"),
     [
-        ("a b c d", "a b x d", ["a b [-c-] {+x+} d"]),
-        ("a b c", "a b c d", ["a b c {+d+}"]),
-        ("a b", "b", ["[-a-] b"]),
-        ("", "a", ["{+a+}"]),
-        ("a b", "a\n b", ["the texts differ only in white space"]),
-        ("a", "a", ["the texts are equal"]),
-        ("我们去学校", "我们回学校", ["我 们 [-去-] {+回+} 学 校"]),
+        ("a b c d", "a b x d", ["a b [-c-] {+x+} d"]), ("a b c", "a b c d", ["a b c {+d+}"]), ("a b", "b", ["[-a-] b"]),
+        ("", "a", ["{+a+}"]), ("a b", "a\n b", ["the texts differ only in white space"]),
+        ("a", "a", ["the texts are equal"]), ("我们去学校", "我们回学校", ["我 们 [-去-] {+回+} 学 校"]),
         ("x \x1b[31m", "y \x1b[31m", ["[-x-] {+y+} \\u001b[31m"]),
     ],
-)
+)  # fmt: skip
 def test_what_one_text_alone_has_is_marked(one, other, lines):
     assert shown(one, other) == lines
 

@@ -132,12 +132,8 @@ def test_a_cluster_that_would_fill_much_of_the_budget_is_drawn_in_pieces(place, 
     clusters = [names[:7], names[7:20], [names[20]]]
     found = [*compare.pieces(clusters, [clean, few], 250)]
     assert found == [
-        names[:3],
-        names[3:6],
-        names[6:7],
-        *(names[i : min(i + 3, 20)] for i in (7, 10, 13, 16, 19)),
-        [names[20]],
-    ]
+        names[:3], names[3:6], names[6:7], *(names[i : min(i + 3, 20)] for i in (7, 10, 13, 16, 19)), [names[20]],
+    ]  # fmt: skip
     assert [*compare.pieces(clusters, [clean], 2000)] == clusters
 
 

@@ -122,19 +122,16 @@ def test_preference_pairs_are_refused(pack, random_rows, run, tmp_path):
 @pytest.mark.parametrize(
     ("argv", "code", "text"),
     [
-        (["--manifest", "nowhere.json"], 1, "nowhere.json: cannot read the manifest"),
-        ([], 2, "--manifest"),
+        (["--manifest", "nowhere.json"], 1, "nowhere.json: cannot read the manifest"), ([], 2, "--manifest"),
         (["--manifest", "x", "--lr", "-1"], 2, "lr = -1.0: expected 0 or more"),
-        (["--manifest", "x", "--device", "abacus"], 2, "--device abacus"),
-        (["--no-such-flag"], 2, "--no-such-flag"),
-        (["--steps", "many"], 2, "--steps"),
-        (["--preset", "7b"], 2, "--preset"),
+        (["--manifest", "x", "--device", "abacus"], 2, "--device abacus"), (["--no-such-flag"], 2, "--no-such-flag"),
+        (["--steps", "many"], 2, "--steps"), (["--preset", "7b"], 2, "--preset"),
         (["--manifest", "m", "--lora-rank", "4"], 2, "--model"),
         (["--manifest", "m", "--lora-rank", "4", "--init", "x", "--lora-targets", "q,w"], 2, "q,w"),
         (["--manifest", "m", "--model", "x", "--num-experts", "4"], 2, "has its own in config.json"),
         (["--manifest", "m", "--qlora"], 2, "--qlora is gone: Use"),
     ],
-)
+)  # fmt: skip
 def test_errors_are_one_paragraph_and_an_exit_code(argv, code, text, run):
     found, said = run(*argv)
     assert found == code

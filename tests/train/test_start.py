@@ -118,15 +118,12 @@ def test_what_no_run_can_have_is_refused_before_it_starts(manifest, tmp_path):
 @pytest.mark.parametrize(
     ("idle", "needed"),
     [
-        ({"seq_len": 64}, "data"),
-        ({"lora_alpha": 4.0}, "lora_rank"),
-        ({"experts_per_token": 2}, "num_experts"),
-        ({"eval_rows": 9}, "eval_every"),
-        ({"decay_ratio": 0.5}, "schedule = wsd"),
+        ({"seq_len": 64}, "data"), ({"lora_alpha": 4.0}, "lora_rank"), ({"experts_per_token": 2}, "num_experts"),
+        ({"eval_rows": 9}, "eval_every"), ({"decay_ratio": 0.5}, "schedule = wsd"),
         ({"min_lr_ratio": 0.5, "schedule": "constant"}, "schedule = cosine or wsd"),
         ({"beta1": 0.5, "optimizer": "adafactor"}, "optimizer = adamw or"),
     ],
-)
+)  # fmt: skip
 def test_an_option_that_would_do_nothing_is_refused(idle, needed):
     with pytest.raises(ConfigError, match=f"{next(iter(idle))} = .* would do nothing: it acts only with {needed}"):
         sft.SFTConfig.of(manifest="pack.json", **idle)

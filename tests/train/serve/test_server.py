@@ -125,24 +125,20 @@ def test_completions_take_texts_and_ids_and_give_text_as_it_is(client, model_fol
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        ({"messages": HELLO, "model": "gpt-4"}, 404, "does not exist"),
-        ({"messages": []}, 400, "messages"),
+        ({"messages": HELLO, "model": "gpt-4"}, 404, "does not exist"), ({"messages": []}, 400, "messages"),
         ({"messages": [{"role": "wizard", "content": "x"}]}, 400, "messages.0.role"),
-        ({"messages": user("x" * 9000)}, 400, "context"),
-        ({"messages": HELLO, "temperature": -1}, 400, "temperature"),
-        ({"messages": HELLO, "temperature": float("inf")}, 400, ""),
-        ({"messages": HELLO, "n": 1000}, 400, "n"),
+        ({"messages": user("x" * 9000)}, 400, "context"), ({"messages": HELLO, "temperature": -1}, 400, "temperature"),
+        ({"messages": HELLO, "temperature": float("inf")}, 400, ""), ({"messages": HELLO, "n": 1000}, 400, "n"),
         ({"messages": HELLO, "logit_bias": {"999999": 1}}, 400, "logit_bias"),
         ({"messages": HELLO, "response_format": {"type": "json_object"}}, 400, "response_format"),
         ({"messages": [HELLO[0] | {"content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, 400, "content"),
         ({"messages": HELLO, "tool_choice": "required"}, 400, "tool_choice"),
         ({"messages": HELLO, "parallel_tool_calls": False}, 400, "parallel_tool_calls"),
         ({"messages": [{"role": "tool", "content": ""}]}, 400, "an empty result"),
-        ({"messages": user("\ud800")}, 400, "surrogate"),
-        ({"messages": HELLO, "top_logprobs": 3}, 400, "logprobs"),
+        ({"messages": user("\ud800")}, 400, "surrogate"), ({"messages": HELLO, "top_logprobs": 3}, 400, "logprobs"),
         ([1], 400, ""),
     ],
-)
+)  # fmt: skip
 def test_a_request_that_makes_no_sense_is_refused(server, body, status, words):
     head = {"content-type": "application/json"}
     found = httpx.post(f"{server.url}/v1/chat/completions", content=json.dumps(body), headers=head)
