@@ -151,12 +151,9 @@ def guarded(run: Callable[[Sequence[str]], int]) -> int:
         except (MemoryError, RuntimeError) as e:
             if (wanted := _memory_wanted(e)) is None:
                 raise
-            print(
-                f"error: out of memory: {wanted} do not fit into the memory, or --memory-limit is too low. Less is "
-                f"needed with --loss-chunk 512, --checkpoint-every 1, or fewer --batch-rows and more --grad-accum; "
-                f"saved checkpoints are intact: continue with --resume",
-                file=sys.stderr,
-            )
+            less = "--loss-chunk 512, --checkpoint-every 1, or fewer --batch-rows and more --grad-accum"
+            why = f"error: out of memory: {wanted} do not fit into the memory, or --memory-limit is too low"
+            print(f"{why}. Less is needed with {less}; saved checkpoints are intact: use --resume", file=sys.stderr)
             return 1
 
 

@@ -416,12 +416,10 @@ def application(service: Service) -> ASGIApp:
     for kind in (HTTPException, RequestValidationError, UnicodeError, Exception):
         app.add_exception_handler(kind, refused)
     for method, path, endpoint in (
-        ("GET", "/v1/models", service.models),
-        ("GET", "/v1/models/{name:path}", service.model),
-        ("POST", "/v1/chat/completions", service.chat),
-        ("POST", "/v1/completions", service.completions),
+        ("GET", "/v1/models", service.models), ("GET", "/v1/models/{name:path}", service.model),
+        ("POST", "/v1/chat/completions", service.chat), ("POST", "/v1/completions", service.completions),
         ("GET", "/health", service.health),
-    ):
+    ):  # fmt: skip
         app.add_api_route(path, endpoint, methods=[method], operation_id=endpoint.__name__)
     app.add_api_route("/", lambda: FileResponse(PAGE / "index.html"), include_in_schema=False)
     app.mount("/page", StaticFiles(directory=PAGE))
