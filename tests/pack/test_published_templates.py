@@ -132,8 +132,8 @@ def rows(tokenizer: ChatTokenizer, conversations=tuple(CONVERSATIONS)):
             continue
         asked = [m["content"].strip() for m in messages if m["role"] == "user"]
         if tokenizer.probe.question_header and not tools:  # each may be the first of a piece
-            pieces = pairwise([*row.turn_starts, None])
-            assert all(text in row.text[a:b] for text, (a, b) in zip(asked, pieces, strict=True)), name
+            pieces = [row.text[a:b] for a, b in pairwise([*row.turn_starts, None])]
+            assert all(text in piece for text, piece in zip(asked, pieces, strict=True)), name
         yield name, messages, tools, *labelled_ids(tokenizer, row)
 
 
