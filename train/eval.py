@@ -182,9 +182,8 @@ def evaluator(
     Raises:
         DatakitError: rows do not fit the model, which has `max_positions`.
     """
-    sets: Sequence[PackedSet] = validation_sets(config.evaluator, data, max_positions, config.data.verify)
-    if config.every_token:  # what is trained is what is measured
-        sets = Mixture(sets).unlabelled().sets
+    given = validation_sets(config.evaluator, data, max_positions, config.data.verify)
+    sets = Mixture(given).unlabelled().sets if config.every_token else given  # what is trained is what is measured
     how, rows = precision(config.loop.dtype, ranks.device), config.evaluator.eval_rows
 
     def of_step(model: CausalLM, step: int) -> dict[str, Any]:

@@ -394,8 +394,7 @@ class GrpoTrainer(Trainer):
             one = int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1))
             jobs.append(Job(self.prompts[row], replace(plain, seed=one)))
         with untouched(self.model, self.precision):
-            for _ in stream(self.model, jobs, config.slots):
-                pass
+            list(stream(self.model, jobs, config.slots))  # to the end of all answers
         return [job.answer for job in jobs]
 
     def _rewards(self, answers: list[list[int]], owners_A: list[int]) -> list[float]:

@@ -151,14 +151,11 @@ def test_the_missing_side_of_a_judged_answer_is_no_empty_answer():
 def test_conversations_without_an_answer_go():
     call = '[{"name": "clock", "arguments": {}}]'
     rows = [
-        [user("Hello?")],
-        [user("Hello?"), says("  \n")],
-        [user("Hello?"), says(None)],
-        [user("a"), says("b"), user("c"), says("")],
-        [],
+        [user("Hello?")], [user("Hello?"), says("  \n")], [user("Hello?"), says(None)],
+        [user("a"), says("b"), user("c"), says("")], [],
         [user("Time?"), says("", tool_calls=call), {"role": "tool", "content": "9:00"}, says("Nine.")],
         [user("Time?"), says("", tool_calls=call)],
-    ]
+    ]  # fmt: skip
     empty = ("empty_answer.min_answer_chars", "answer_chars 0 < 1")
     assert verdicts(conversations(*rows)) == [empty] * 5 + [(None, None)] * 2
     assert verdicts(conversations(*rows).slice(3), rules=["empty_answer"]) == [empty] * 2 + [(None, None)] * 2

@@ -253,13 +253,9 @@ def test_a_packed_row_reads_as_its_conversations(packed, small, conversations):
     (rows,) = packed(conversations([[user("hi"), says("yes")], [user("b"), says("")]]), seq_len=100)
     look = peek(rows, small, 0)
     assert [(r.learnt, text_of(r.pieces)) for s in look.sequences for r in s.runs] == [
-        (False, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"),
-        (True, "yes<|im_end|>"),
-        (False, "\n"),
-        (False, "<|im_start|>user\nb<|im_end|>\n<|im_start|>assistant\n"),
-        (True, "<|im_end|>"),
-        (False, "\n"),
-    ]
+        (False, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"), (True, "yes<|im_end|>"), (False, "\n"),
+        (False, "<|im_start|>user\nb<|im_end|>\n<|im_start|>assistant\n"), (True, "<|im_end|>"), (False, "\n"),
+    ]  # fmt: skip
     assert [(s.row_key, s.start) for s in look.sequences] == [(0, 0), (1, 0)]
     assert look.tokens + look.padding == 101
     assert look.labels == sum(len(p.ids) for s in look.sequences for r in s.runs if r.learnt for p in r.pieces)
