@@ -30,9 +30,7 @@ class OptimConfig:
     lr: float = option(0.0, "peak learning rate; 0: 0.256 / hidden size, for trained weights a share by objective")
     schedule: Literal["cosine", "wsd", "constant"] = more("cosine", "after warmup; wsd: constant, then linear decay")
     decay_ratio: float = more(0.2, "share of all steps in which wsd decays", acts_with={"schedule": ("wsd",)})
-    min_lr_ratio: float = more(
-        0.1, "learning rate at the end, as a share of the peak", acts_with={"schedule": ("cosine", "wsd")}
-    )
+    min_lr_ratio: float = more(0.1, "last rate, as a share of the peak", acts_with={"schedule": ("cosine", "wsd")})
     warmup_steps: int = more(-1, "steps of linear warmup; -1: a tenth of all steps, 100 at most")
     weight_decay: float = more(0.01, "weight decay of matrices; norms, biases, embeddings have none")
     beta1: float = _of_means(0.9, "decay of the mean gradient (AdamW, Lion)")

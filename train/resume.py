@@ -71,9 +71,8 @@ def resumed(
             f"--steps above {old.step}, or begin another run with another --out"
         )
     was, now = _options(old), _options(state)
-    for name in sorted((was.keys() & now.keys()) - {"out", "resume", "stop_at"}):
-        if was[name] != now[name]:
-            LOG.info(f"note: --{name.replace('_', '-')} was {was[name]!r}, and is {now[name]!r} from now on")
+    for name in sorted(k for k in was.keys() & now.keys() - {"out", "resume", "stop_at"} if was[k] != now[k]):
+        LOG.info(f"note: --{name.replace('_', '-')} was {was[name]!r}, and is {now[name]!r} from now on")
     restore(path, model, optimizer, ranks.rank)
     LOG.info(f"resumed from {path}")
     return replace(state, step=old.step, loop=old.loop)
