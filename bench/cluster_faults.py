@@ -23,8 +23,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from measure import object_store
-
 DEDUPS = ("dedup_urls", "dedup", "dedup_repeats")
 STAGES = ("ingest", "language", *DEDUPS, "filter", "tokenize", "pack")
 FILES = 8
@@ -114,6 +112,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=20.0, help="between two kills, about")
     asked = parser.parse_args()
+    from measure import object_store
     from ray.cluster_utils import Cluster
 
     folder = Path(tempfile.mkdtemp(prefix="cluster-faults-"))

@@ -7,6 +7,7 @@ It returns the row as it shall be, or None to drop it; the reason is the functio
 go into `extra`. `id`, `source` and `row_key` stay what they are.
 """
 
+import json
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -126,10 +127,8 @@ class Map(Stage):
         """The fields without a column as JSON; those that did not change as the user wrote them, with every digit."""
         if of == extra:
             return text
-        from datakit.read.record import parse_exactly, to_json  # here, since its kernels need numba
-
-        exact = parse_exactly(text or "{}")
-        same = {k: orjson.Fragment(to_json(exact[k])) for k, value in extra.items() if k in of and of[k] == value}
+        written = json.loads(text or "{}", parse_float=orjson.Fragment, parse_int=orjson.Fragment)
+        same = {k: written[k] for k, value in extra.items() if k in of and of[k] == value}
         try:
             return orjson.dumps(extra | same, option=orjson.OPT_SERIALIZE_NUMPY).decode()
         except TypeError as e:

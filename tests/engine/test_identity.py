@@ -67,7 +67,7 @@ def test_what_cuts_reads_and_writes_rows_is_code_of_all_stages(package, path):
 @pytest.mark.parametrize(
     ("path", "names"),
     [
-        ("dedup/minhash.py", {"dedup"}),
+        ("dedup/minhash.py", {"dedup", "dedup_urls"}),
         ("dedup/_kernels_repeats.py", {"dedup_repeats"}),
         ("filter/_kernels_signals.py", {"filter"}),
         ("filter/fasttext_model.py", {"language", "classify", "classifier"}),
