@@ -51,7 +51,7 @@ from datakit.dedup.comparison import CompareOptions, Flags, Hashes, IndexOptions
 from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, flags
 from datakit.dedup.shuffle import Compared, Decided, IndexedStage, Memory, Rows
 from datakit.errors import ConfigError
-from datakit.stage import Decision, Losses, SketchFile
+from datakit.stage import Decision, Losses
 from datakit.text.words import character_table, hash_words_in
 
 CUTS = "cuts"
@@ -358,10 +358,14 @@ class DedupRepeats(IndexedStage):
     Config: ClassVar[type] = RepeatsConfig
 
     def for_kind(self, kind: str) -> Self:
-        """The stage for rows of a kind: nothing is cut out of conversations and preference pairs."""
+        """The stage for rows of a kind: nothing is cut out of conversations and preference pairs.
+
+        A unit of 20 bytes has a key; of tokens, of 8 bytes, a window has about four (see `winnow`).
+        """
+        made = replace(self, key_bytes=2 * self.config.window if self.config.unit == "token" else 20)
         if kind == "document" or self.config.max_repeated_share:
-            return self
-        return replace(self, config=replace(self.config, max_repeated_share=_DROP_SHARE))
+            return made
+        return replace(made, config=replace(self.config, max_repeated_share=_DROP_SHARE))
 
     def open(self) -> None:
         """Build the tables of characters."""
@@ -380,10 +384,6 @@ class DedupRepeats(IndexedStage):
         rows = np.repeat(np.arange(batch.num_rows), counts)
         compared = hashes != NONE
         yield 0, hashes[compared] * _SPREAD, rows[compared]  # anchors are mostly small; ranges of keys are cut evenly
-
-    def most_keys(self, file: SketchFile) -> int:
-        """One for each unit, of 20 bytes; of tokens, of 8 bytes, about four a window (see `winnow`)."""
-        return file.bytes // (2 * self.config.window if self.config.unit == "token" else 20)
 
     def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
         """The words by source, and the units."""

@@ -382,13 +382,15 @@ class ShuffleStage(Stage):
     """A stage that decides about groups of linked rows, by default of those that share keys.
 
     `earlier` are the runs whose rows are compared with too, oldest first. `reduce` writes a decisions file, `bind`
-    names it, `decide` looks rows up in it.
+    names it, `decide` looks rows up in it. `key_bytes` of a sketch file hold one key of a band or less, which tells how
+    many ranges of keys there are; 0: a row has one.
     """
 
     config: Any
     earlier: tuple[EarlierRun, ...] = ()
     compared: Compared | None = None
     decisions: Path | None = None
+    key_bytes: int = 0
 
     compares_rows: ClassVar[bool] = True
 
@@ -401,10 +403,6 @@ class ShuffleStage(Stage):
         has a key twice. Others stay as they are. A row may have `BEGINNING` added.
         """
         raise NotImplementedError(f"{type(self).__name__}.keys")
-
-    def most_keys(self, file: SketchFile) -> int:
-        """Keys of one band in a sketch file, at most, about: they tell the number of ranges. Default: one a row."""
-        return file.rows
 
     def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
         """What is counted of all rows: {name: {key: count}} of a batch of sketches. Default: nothing."""
@@ -450,7 +448,8 @@ class ShuffleStage(Stage):
 
         Default: the rows that share a key, by `sort` and `join`.
         """
-        old, ranges, keys = sum(e.rows for e in self.earlier), 1, sum(self.most_keys(s.file) for s in sources)
+        old, ranges = sum(e.rows for e in self.earlier), 1
+        keys = sum(s.file.bytes // self.key_bytes if self.key_bytes else s.file.rows for s in sources)
         while ranges < 1 << 16 and keys > ranges * RANGE_KEYS:
             ranges *= 2
         sorts = self.units(work, "sort", partial(sort_unit, self, ranges), sources)
@@ -561,15 +560,12 @@ class IndexedStage(ShuffleStage):
         of_which = versions.take(pa.array(np.where(at < 0, len(self.earlier), run)))
         return {"duplicate_of": rows.ids(at), "duplicate_in": of_which}
 
-    def drops(
-        self, rows: Rows, survivor: Numbers, columns: Callable[[Numbers], dict[str, Any]], memory: Memory
-    ) -> Iterator[pa.RecordBatch]:
-        """The decisions about the rows of a group that others stay for, in blocks, with the columns of these rows."""
+    def drops(self, rows: Rows, survivor: Numbers, memory: Memory) -> Iterator[tuple[Numbers, dict[str, Any]]]:
+        """The rows of a group that others stay for, in blocks, with the columns of decisions that say which."""
         row_key = rows.column("row_key", memory)
         for block in blocks(len(survivor), rows.old):
             gone = block.start + np.flatnonzero(survivor[block] >= 0)
-            named = self.survivors_named(rows, survivor[gone])
-            yield pa.record_batch({"row_key": row_key[gone]} | columns(gone) | named)
+            yield gone, {"row_key": row_key[gone]} | self.survivors_named(rows, survivor[gone])
             memory.release()
 
     def survivor_columns(self, found: pa.RecordBatch) -> dict[str, pa.Array]:

@@ -41,7 +41,7 @@ from datakit.dedup.shuffle import (
     digest_halves,
 )
 from datakit.errors import ConfigError
-from datakit.stage import Decision, SketchFile, worst_first
+from datakit.stage import Decision, worst_first
 from datakit.text.words import character_table
 
 if TYPE_CHECKING:
@@ -193,7 +193,8 @@ class Dedup(IndexedStage):
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of a kind: all but documents are compared turn by turn."""
-        return replace(self, by_turn=kind != "document")
+        made = replace(self, by_turn=kind != "document")
+        return made if made.compares_shingles else replace(made, key_bytes=16)  # a digest for each turn
 
     @property
     def compares_shingles(self) -> bool:
@@ -236,10 +237,6 @@ class Dedup(IndexedStage):
             for band in range(self.config.num_bands):
                 yield 2 + band, batch.column(f"band{band}").to_numpy()[described], described
 
-    def most_keys(self, file: SketchFile) -> int:
-        """One for each row; and for each turn, where a sketch is mostly digests of turns, of 16 bytes."""
-        return file.rows if self.compares_shingles else file.bytes // 16
-
     def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
         """Rows by source and language."""
         one = np.ones(batch.num_rows)
@@ -268,11 +265,13 @@ class Dedup(IndexedStage):
         """The decisions: why rows are dropped, and what kept rows stand for."""
         from datakit.dedup.cluster import REASONS
 
-        def why(gone: Numbers) -> dict[str, Any]:
-            reasons = pa.array(REASONS).take(pa.array(verdict.reason[gone]))
-            return {"reason": reasons, "similarity": verdict.similarity[gone] / 1000}
-
-        yield from self.drops(rows, verdict.survivor, why, memory)
+        reasons = pa.array(REASONS)
+        for gone, named in self.drops(rows, verdict.survivor, memory):
+            why = {
+                "reason": reasons.take(pa.array(verdict.reason[gone])),
+                "similarity": verdict.similarity[gone] / 1000,
+            }
+            yield pa.record_batch(named | why)
         row_key = rows.column("row_key", memory)
         if self.config.save_duplicates:  # the rows that others stay for, by these others
             gone = memory.hold(np.flatnonzero(verdict.survivor >= rows.old))

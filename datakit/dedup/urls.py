@@ -115,7 +115,8 @@ class DedupUrls(IndexedStage):
             own = first[block]
             survivor[order[block]] = np.where(own == np.arange(block.start, block.stop), -1, order[own])
         stands_for, counts = lost_rows(rows, survivor, ("source",), self.config.max_cluster_rows, memory)
-        decisions = self.drops(rows, survivor, lambda gone: {"reason": pa.repeat("duplicate_url", len(gone))}, memory)
+        dropped = self.drops(rows, survivor, memory)
+        decisions = (pa.record_batch(of | {"reason": pa.repeat("duplicate_url", len(gone))}) for gone, of in dropped)
         return Decided(decisions, stands_for, counts)
 
     def summarize(self, compared: Compared) -> dict[str, Any]:

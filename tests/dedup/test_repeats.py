@@ -342,7 +342,7 @@ def test_conversations_are_dropped_whole_and_never_cut():
     outcome = run_stage(stage, conversations(*(talk(f"{n}?", answer) for n, answer in enumerate(answers))))
     assert outcome.rows == {"1": ("duplicate_passages", "0")} and not outcome.cuts
     own = DedupRepeats(RepeatsConfig(max_repeated_share=0.5))
-    assert own.for_kind("preference") == own
+    assert own.for_kind("preference").config == own.config
 
 
 def test_the_sides_of_a_pair_are_told_apart():
