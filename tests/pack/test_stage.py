@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import datakit
@@ -201,6 +201,7 @@ def test_each_length_makes_a_set_and_every_token_has_one_place(tmp_path_factory,
 
 @fast
 @given(pairs=st.lists(st.tuples(ROW, ROW), min_size=1, max_size=12))
+@example([((10, [0, 10]), (3, [0, 3]))])  # the longer one fills a short row
 def test_both_sides_of_a_pair_go_to_the_set_that_holds_the_longer_one(tmp_path_factory, pairs):
     chosen, rejected = [list(side) for side in zip(*pairs, strict=True)]
     batch = batch_of(chosen, rejected=rejected)
