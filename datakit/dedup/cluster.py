@@ -130,6 +130,10 @@ def decide(rows: Rows, config: DedupConfig, memory: Memory) -> Verdict:
 
 @kernel
 def _count_earlier(first, counted, seen, number):  # type: ignore[no-untyped-def]
+    """Write `number` (0) of each row that is `counted`: how many of these before it have the same `first` row.
+
+    `first` int64, below the number of rows; `seen` (0) int32: counted so far, by first row.
+    """
     for row in range(len(first)):
         if counted[row]:
             number[row] = seen[first[row]]
@@ -154,7 +158,8 @@ def _drop_prefixes(rows: Rows, order: Numbers, first: Numbers, digests: Hashes, 
     every = memory.full((len(firsts) + sum(map(len, beginnings)), 2), 0, np.uint64)
     np.concatenate([memory.take(digests, firsts), *beginnings], out=every)
     begun, at = first_of_equals(every, memory.full), len(firsts)
-    best = memory.full(firsts.shape, -1, np.int64)  # for each: the longest's turns, then its place
+    # For each the longest that begins with it, as one number: turns come first, then the place, the earliest largest.
+    best = memory.full(firsts.shape, -1, np.int64)
     for batch, begin in zip(rows.batches, rows.begins, strict=False):
         turns = pc.list_value_length(batch.column("prefixes")).to_numpy()
         values = turns * count + count - 1 - place[begin : begin + len(turns)]

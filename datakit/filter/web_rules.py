@@ -131,7 +131,8 @@ class GopherQuality(RuleSet):
         yield Measure("min_words", words)
         yield Measure("max_words", words)
         by_spaces = s.ratio("unsegmented_words", "words") <= _MAX_UNSEGMENTED_WORD_RATIO
-        # Beside its marks a word of Hindi has 2.7 characters, with them one of Malayalam 12.5; one of Korean has 3.0
+        # Without marks a word of Hindi has 2.7 characters, too few; with them one of Malayalam has 12.5, too many. One
+        # of Korean has 3.0 syllables. So marks count for the lower limit alone.
         yield Measure("min_mean_word_chars", ratio(chars + s["spaced_marks"], spaced), by_spaces)
         yield Measure("max_mean_word_chars", ratio(chars, spaced), by_spaces)
         yield from RuleSet.measures(self, rows)
